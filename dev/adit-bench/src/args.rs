@@ -175,7 +175,7 @@ impl LoadAmounts {
 pub(crate) struct SuiteExtent {
     rounds: u32,
     methods: &'static [MethodKey],
-    /// Starts of a process, and pairs of transfers with and without something in each.
+    /// Starts of a process, and pairs of transfers with and without something for each.
     pub(crate) starts: u32,
     pub(crate) pairs: u32,
     /// Numbers of parallel streams.
@@ -191,8 +191,8 @@ pub(crate) struct SuiteExtent {
 const USUAL: SuiteExtent = SuiteExtent {
     rounds: 5,
     methods: &[BLAKE3_AES_128, CHACHA20],
-    starts: 6,
-    pairs: 6,
+    starts: 5,
+    pairs: 12,
     streams: &[1, 8],
     held: &[1000, 50_000],
     workers: &[Some(1), Some(2)],

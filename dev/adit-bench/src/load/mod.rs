@@ -6,6 +6,7 @@
 pub(crate) mod connections;
 pub(crate) mod content;
 pub(crate) mod in_flight;
+pub(crate) mod in_step;
 pub(crate) mod latency;
 pub(crate) mod origin;
 pub(crate) mod tcp;

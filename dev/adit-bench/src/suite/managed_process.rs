@@ -15,8 +15,7 @@ use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
 use anyhow::{Context, Result, ensure};
 
 use crate::figures::as_gib;
-use crate::load::content::CheckMode;
-use crate::load::tcp::transfer;
+use crate::load::in_step::OriginInStep;
 use crate::load::{LoadDirection, OriginRoute};
 use crate::process_cost;
 
@@ -84,17 +83,18 @@ impl ManagedProcess {
         process_cost::cpu_time(self.adit.process().id())
     }
 
-    /// Transfers bytes by this route, which leads through the process, and returns its CPU seconds per GiB.
+    /// Transfers bytes to or from this origin by a route through the process, and returns its CPU seconds per GiB.
     pub(super) fn transfer_cost(
         &mut self,
+        origin: &OriginInStep,
         route: OriginRoute,
         direction: LoadDirection,
         bytes: u64,
     ) -> Result<f64> {
         let before = self.cpu_time()?;
-        let moved = transfer(route, direction, bytes, 1, CheckMode::Sampled)?;
+        let moved = origin.transfer(route, direction, bytes)?;
         let spent = self.cpu_time()?.saturating_sub(before).as_secs_f64();
-        Ok(spent / as_gib(moved.bytes))
+        Ok(spent / as_gib(moved))
     }
 }
 

@@ -229,15 +229,19 @@ impl Suite {
                  come in random order; the figure is the fastest tenth of groups of eight. By \
                  trial, a server tries the user last seen at the client's address first and all \
                  others after that, which costs a key derivation and an AEAD key each, once per \
-                 connection. Transfers with quotas are those of one of 10,000 users of a SOCKS5 \
-                 proxy, with a quota of this user and without in turn, and those through a process \
-                 that logs sessions, with an open dashboard and metrics that are read at each \
-                 event, in turn with warnings alone and a closed page. It is the same process in \
-                 both turns, since two of them differ by the places of their memory, and it is \
-                 started 6 times, for 6 pairs of transfers each. A percentage is how much more CPU a \
-                 transfer took with than without, the median of the starts; in 95 of 100 measurements the true one is within the margin \
-                 (±). What is measured has one processor, and its load the others. The share of a \
-                 core is that of a process with 10,000 idle sessions, channels of an SSH server, of \
+                 connection. Transfers with quotas go through a SOCKS5 proxy of 10,000 users, for \
+                 one with a quota and for the only one without in turn; it is started 5 times, for \
+                 48 pairs each. All others go through two processes in turn: one logs sessions, and \
+                 has an open dashboard and metrics that are read at each of its events, the other \
+                 logs warnings alone. They swap roles for the second half of each pair, since two \
+                 processes differ by the places of their memory; both are started 5 times, for 12 \
+                 pairs each. Bytes are sent in steps of 128 KiB, each of which has arrived before \
+                 the next one, by one thread that shares a processor with the processes: otherwise, \
+                 it depends on who is run when how many bytes a read finds, and what a GiB costs. A \
+                 percentage is how \
+                 much more CPU a transfer took with than without, the median of all pairs; in 95 of \
+                 100 measurements the true one is within the margin (±). The share of a core is \
+                 that of a process with 10,000 idle sessions, channels of an SSH server, of \
                  which a dashboard shows the newest at each event."
             }
             Self::Fleet => {

@@ -26,11 +26,15 @@ struct StartCosts {
 }
 
 impl StartCosts {
-    /// Returns how many times as much the one with costs, the median of all pairs.
-    fn quotient(&self) -> Option<f64> {
+    /// Returns how many times as much the one with costs, of each pair.
+    fn quotients(&self) -> impl Iterator<Item = f64> {
         let pairs = self.with.iter().zip(&self.without);
-        let quotients = pairs.map(|(with, without)| with / without);
-        RoundSpread::from_values(quotients).map(|spread| spread.median)
+        pairs.map(|(with, without)| with / without)
+    }
+
+    /// Returns the median of all pairs.
+    fn quotient(&self) -> Option<f64> {
+        RoundSpread::from_values(self.quotients()).map(|spread| spread.median)
     }
 }
 
@@ -66,15 +70,25 @@ impl TurnCosts {
         Ok((with, median(|start| &start.without)?.median))
     }
 
-    /// Returns the added cost. Each start counts once: its pairs have the places of memory in common.
+    /// Returns the added cost of one process over another. Each start counts once: its pairs have the places of memory in
+    /// common.
     pub(super) fn added(&self) -> Result<ChangeSpread> {
-        let quotients = self.starts.iter().filter_map(StartCosts::quotient);
-        ChangeSpread::from_pairs(quotients.map(|quotient| (1.0, quotient)))
-            .context("no pair of turns")
+        change_of(self.starts.iter().filter_map(StartCosts::quotient))
+    }
+
+    /// Returns the added cost where the places of memory do not matter: within one process, or of two that swap roles. All
+    /// pairs count.
+    fn added_within(&self) -> Result<ChangeSpread> {
+        change_of(self.starts.iter().flat_map(StartCosts::quotients))
     }
 }
 
-/// The costs of transfers in each direction.
+fn change_of(quotients: impl Iterator<Item = f64>) -> Result<ChangeSpread> {
+    let pairs = quotients.map(|quotient| (1.0, quotient));
+    ChangeSpread::from_pairs(pairs).context("no pair of turns")
+}
+
+/// The costs of transfers with something and without it in each direction, through one process or two that swap roles.
 #[derive(Debug)]
 pub(super) struct DirectionCosts([(LoadDirection, TurnCosts); 2]);
 
@@ -85,9 +99,21 @@ impl Default for DirectionCosts {
 }
 
 impl DirectionCosts {
+    /// Measures each of the starts with `measure_start`.
+    pub(super) fn of_starts(
+        starts: u32,
+        mut measure_start: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<Self> {
+        let mut costs = Self::default();
+        for _ in 0..starts {
+            measure_start(&mut costs)?;
+        }
+        Ok(costs)
+    }
+
     /// Measures pairs of transfers of one start in each direction, after a warm-up: `transfer` takes whether the turn is of
     /// the one with, the direction and a number of bytes, and returns the CPU seconds per GiB.
-    pub(super) fn measure(
+    pub(super) fn measure_pairs(
         &mut self,
         pairs: u32,
         amounts: LoadAmounts,
@@ -98,6 +124,27 @@ impl DirectionCosts {
                 transfer(has_it, *direction, amounts.warm_up).context("warm-up")?;
             }
             costs.measure(pairs, |has_it| transfer(has_it, *direction, amounts.bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Measures pairs of one start in each direction, after a warm-up: `measure` takes the direction and a number of bytes,
+    /// and returns the CPU seconds per GiB with and without.
+    pub(super) fn measure_joint(
+        &mut self,
+        pairs: u32,
+        amounts: LoadAmounts,
+        mut measure: impl FnMut(LoadDirection, u64) -> Result<(f64, f64)>,
+    ) -> Result<()> {
+        for (direction, costs) in &mut self.0 {
+            measure(*direction, amounts.warm_up).context("warm-up")?;
+            let mut start = StartCosts::default();
+            for _ in 0..pairs {
+                let (with, without) = measure(*direction, amounts.bytes)?;
+                start.with.push(with);
+                start.without.push(without);
+            }
+            costs.starts.push(start);
         }
         Ok(())
     }
@@ -122,7 +169,7 @@ pub(super) fn record_directions(
             [without, with].map(|cost| vec![whole_figure(CPU_PER_GIB, cost)])
         });
         let figures = figures.and_then(|[without, mut with]| {
-            let added = costs.added()?;
+            let added = costs.added_within()?;
             with.push(whole_figure(PERCENT, added.median));
             with.push(whole_figure(PERCENT_MARGIN, added.margin));
             Ok([without, with])
@@ -188,8 +235,20 @@ mod tests {
     }
 
     #[test]
+    fn within_one_process_each_pair_counts() {
+        let mut costs = TurnCosts::default();
+        for (pairs, factor) in [(3, 1.1), (1, 1.3), (1, 1.3)] {
+            let outcome = costs.measure(pairs, |has_it| Ok(if has_it { factor } else { 1.0 }));
+            outcome.unwrap();
+        }
+        assert!((costs.added_within().unwrap().median - 10.0).abs() < 0.01);
+        assert!((costs.added().unwrap().median - 30.0).abs() < 0.01);
+    }
+
+    #[test]
     fn without_turns_there_is_no_figure() {
         assert!(TurnCosts::default().added().is_err());
+        assert!(TurnCosts::default().added_within().is_err());
         assert!(TurnCosts::default().medians().is_err());
     }
 }

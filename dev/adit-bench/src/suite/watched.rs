@@ -1,7 +1,7 @@
 //! The third part of suite `users`: what it costs on the path of bytes that a process is looked at, by its log, its
-//! metrics and the dashboard. In every other turn, the same process has no page and warnings alone in its log.
+//! metrics and the dashboard. Of two processes, one is looked at, and the other has no page and warnings alone in its log;
+//! short transfers go through both in turn. Then they swap roles, so that the places of their memory do not matter.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::thread::sleep;
 
@@ -10,16 +10,19 @@ use anyhow::Result;
 
 use super::Suite;
 use super::managed_process::{DashboardPage, ManagedProcess, SETTLE_TIME};
-use super::processors::SplitProcessors;
+use super::processors::AssignedProcessors;
 use super::rounds::BenchRun;
 use super::turn_costs::{DirectionCosts, record_directions};
 use crate::args::LoadAmounts;
-use crate::load::origin::{LoadOrigin, OriginService};
+use crate::load::in_step::OriginInStep;
 use crate::load::{LoadDirection, OriginRoute};
 
 /// The requests of a scraper of metrics, at each event of the page: twice a second or more, where Prometheus would ask
 /// every 15 seconds.
 const SCRAPE: [&str; 1] = ["GET /metrics"];
+
+/// Parts of a transfer, each of which goes through one process and then through the other.
+const PARTS: usize = 8;
 
 /// The key of the Shadowsocks server.
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
@@ -65,22 +68,21 @@ pub(super) fn measure_watching(bench: &mut BenchRun, program: &Path) {
     let (amounts, extent) = (bench.settings.amounts(), bench.settings.extent());
     for dialect in Dialect::ALL {
         let amounts = amounts.divided_by(dialect.transfer_divisor());
-        let mut costs = DirectionCosts::default();
-        let mut starts = 0..extent.starts;
-        let outcome = starts
-            .try_for_each(|_| measure_start(program, dialect, amounts, extent.pairs, &mut costs));
+        let outcome = DirectionCosts::of_starts(extent.starts, |costs| {
+            measure_start(program, dialect, amounts, extent.pairs, costs)
+        });
         let case = format!("transfers over {}", dialect.title());
         record_directions(
             &mut bench.journal,
             Suite::Users,
             &case,
             ["with warnings alone", "with dashboard, metrics and `info`"],
-            outcome.map(|()| costs),
+            outcome,
         );
     }
 }
 
-/// Transfers through a process that is looked at in every other turn.
+/// Transfers through two processes, one of which is looked at.
 fn measure_start(
     program: &Path,
     dialect: Dialect,
@@ -88,15 +90,74 @@ fn measure_start(
     pairs: u32,
     costs: &mut DirectionCosts,
 ) -> Result<()> {
-    let processors = SplitProcessors::new()?;
-    let mut server = Server::start(&processors, program, dialect)?;
-    let origin = LoadOrigin::start(OriginService::Streams)?;
-    let to = origin.addr();
-    costs.measure(pairs, amounts, |is_watched, direction, bytes| {
-        server.set_watched(is_watched)?;
-        server.transfer_cost(to, direction, bytes)
+    let processors = AssignedProcessors::single()?;
+    let start = || Server::start(&processors, program, dialect);
+    let mut pair = ServerPair {
+        servers: [start()?, start()?],
+        watched: 0,
+        origin: OriginInStep::bind()?,
+    };
+    costs.measure_joint(pairs, amounts, |direction, bytes| {
+        pair.transfer_costs(direction, bytes)
     })?;
-    server.set_watched(false)
+    pair.close_pages()
+}
+
+/// Two processes, one of which is looked at.
+struct ServerPair {
+    servers: [Server; 2],
+    /// The index of the one that is looked at.
+    watched: usize,
+    origin: OriginInStep,
+}
+
+impl ServerPair {
+    /// Transfers through both in turn, with each of them looked at. Returns the mean CPU seconds per GiB of the one that is
+    /// looked at, and of the other one.
+    fn transfer_costs(&mut self, direction: LoadDirection, bytes: u64) -> Result<(f64, f64)> {
+        let (mut with, mut without) = (0.0, 0.0);
+        // One of them is looked at already, from the call before.
+        for watched in [self.watched, 1 - self.watched] {
+            self.set_watched(watched)?;
+            for part in 0..PARTS {
+                for index in [part % 2, 1 - part % 2] {
+                    let Some(server) = self.servers.get_mut(index) else {
+                        continue;
+                    };
+                    let bytes = bytes / PARTS as u64;
+                    let cost = server.transfer_cost(&self.origin, direction, bytes)?;
+                    // Sums, not medians: most of the short transfers see no event of the page.
+                    if index == watched {
+                        with += cost;
+                    } else {
+                        without += cost;
+                    }
+                }
+            }
+        }
+        let count = 2.0 * PARTS as f64;
+        Ok((with / count, without / count))
+    }
+
+    fn set_watched(&mut self, watched: usize) -> Result<()> {
+        self.watched = watched;
+        let mut has_changed = false;
+        for (index, server) in self.servers.iter_mut().enumerate() {
+            has_changed |= server.set_watched(index == watched)?;
+        }
+        if has_changed {
+            // The first look is larger than the others.
+            sleep(SETTLE_TIME);
+        }
+        Ok(())
+    }
+
+    fn close_pages(&mut self) -> Result<()> {
+        for server in &mut self.servers {
+            server.set_watched(false)?;
+        }
+        Ok(())
+    }
 }
 
 /// The process that is measured, and the client in front of it.
@@ -108,7 +169,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(processors: &SplitProcessors, program: &Path, dialect: Dialect) -> Result<Self> {
+    fn start(processors: &AssignedProcessors, program: &Path, dialect: Dialect) -> Result<Self> {
         let folder = TempFolder::new("bench-watched")?;
         let listener = dialect.listener();
         let start = || ManagedProcess::start(program, folder, &listener);
@@ -129,8 +190,8 @@ impl Server {
         })
     }
 
-    /// Opens the page, and has the process log sessions; or the opposite.
-    fn set_watched(&mut self, is_watched: bool) -> Result<()> {
+    /// Opens the page, and has the process log sessions; or the opposite. Returns true if that was not so before.
+    fn set_watched(&mut self, is_watched: bool) -> Result<bool> {
         match (is_watched, self.page.take()) {
             (true, None) => {
                 self.process.set_log_level("info")?;
@@ -142,23 +203,22 @@ impl Server {
             }
             (_, page) => {
                 self.page = page;
-                return Ok(());
+                return Ok(false);
             }
         }
-        // The first look is larger than the others.
-        sleep(SETTLE_TIME);
-        Ok(())
+        Ok(true)
     }
 
     fn transfer_cost(
         &mut self,
-        to: SocketAddr,
+        origin: &OriginInStep,
         direction: LoadDirection,
         bytes: u64,
     ) -> Result<f64> {
         let server = self.process.adit.addr();
         let proxy = self.client.as_ref().map_or(server, AditProcess::addr);
+        let to = origin.addr()?;
         let route = OriginRoute::Socks { proxy, to };
-        self.process.transfer_cost(route, direction, bytes)
+        self.process.transfer_cost(origin, route, direction, bytes)
     }
 }

@@ -16,12 +16,12 @@ use super::extent::FleetExtent;
 use super::gate::Gate;
 use crate::figures::{CPU_PER_GIB, PERCENT, as_gib};
 use crate::process_cost::cpu_time;
-use crate::suite::processors::SplitProcessors;
+use crate::suite::processors::AssignedProcessors;
 use crate::suite::turn_costs::TurnCosts;
 
 /// Downloads through both in turn; the figure is the median of the quotients.
 pub(super) fn measure_data_path(adit: &Path, extent: &FleetExtent) -> Result<Vec<Gate>> {
-    let processors = SplitProcessors::new()?;
+    let processors = AssignedProcessors::split()?;
     let mut world = FleetWorld::new(StoreServer::start()?)?;
     let set = |user: &mut FleetUser| user.limits.quota = Some(1 << 50);
     let users = world.operator.add_users(["ann".to_owned()], set)?;
