@@ -16,7 +16,6 @@ mod unsettled;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use adit_shadowsocks::uot;
@@ -51,7 +50,9 @@ use connection_limiter::{ConnectionPermit, SlotKind};
 use explained_stream::ExplainedStream;
 pub use handler_slot::HandlerSlot;
 pub(crate) use login_table::LoginTable;
-use open_session::{OpenSession, ReusableConnection, SessionInfo, SessionUser};
+use open_session::{
+    FirstByteClock, OpenSession, ReusableConnection, SessionEnds, SessionInfo, SessionUser,
+};
 use opening_client::OpeningClient;
 
 /// Number of checks of a full listener for a freed slot, within 1 s.
@@ -628,10 +629,8 @@ impl ConnectionHandler {
             about: Box::new(SessionInfo {
                 user: SessionUser::of(account, permit),
                 entry,
-                client: peer.remote,
-                target,
-                has_answer: AtomicBool::new(false),
-                requested,
+                ends: SessionEnds::for_log(peer.remote, target),
+                first_byte: FirstByteClock::of_request(requested),
                 _chain: connector.clone(),
             }),
         })

@@ -192,7 +192,7 @@ const USUAL: SuiteExtent = SuiteExtent {
     rounds: 5,
     methods: &[BLAKE3_AES_128, CHACHA20],
     starts: 5,
-    pairs: 12,
+    pairs: 8,
     streams: &[1, 8],
     held: &[1000, 50_000],
     workers: &[Some(1), Some(2)],

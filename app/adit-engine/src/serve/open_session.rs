@@ -3,14 +3,16 @@
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use adit_net::system::monotonic_now;
 use adit_stream::{BoxStream, CountBytes, EndReason, RelayOutcome, Stream, relay};
-use adit_wire::Target;
+use adit_wire::{Target, narrow_int};
 use tokio::time::{Instant, sleep};
-use tracing::{Span, debug};
+use tracing::field::display;
+use tracing::{Level, Span, debug, enabled};
 
 use super::ConnectionHandler;
 use crate::ConnectionAddrs;
@@ -52,15 +54,49 @@ pub(super) struct SessionInfo {
     pub(super) user: Option<Box<SessionUser>>,
     /// Lists the session, counts its bytes, and can end it.
     pub(super) entry: SessionEntry,
-    /// The address of the client.
-    pub(super) client: SocketAddr,
-    pub(super) target: Target,
-    /// True if the target has answered.
-    pub(super) has_answer: AtomicBool,
-    /// Time of the request.
-    pub(super) requested: Instant,
+    /// The ends, for a log with connections.
+    pub(super) ends: Option<Box<SessionEnds>>,
+    /// Until the target answers.
+    pub(super) first_byte: FirstByteClock,
     /// Keeps the plugins of the chain running, after a reload too.
     pub(super) _chain: Arc<dyn Connector>,
+}
+
+/// The client and the target of a session.
+pub(super) struct SessionEnds {
+    client: SocketAddr,
+    target: Target,
+}
+
+impl SessionEnds {
+    /// Returns both if the log has connections.
+    pub(super) fn for_log(client: SocketAddr, target: Target) -> Option<Box<Self>> {
+        enabled!(Level::DEBUG).then(|| Box::new(Self { client, target }))
+    }
+}
+
+/// The time from a request to the first byte from the target. Smaller than an `Instant` with a flag.
+pub(super) struct FirstByteClock(AtomicU64);
+
+impl FirstByteClock {
+    /// Of a request at `requested`.
+    pub(super) fn of_request(requested: Instant) -> Self {
+        let waited: u64 = narrow_int(requested.elapsed().as_micros());
+        let begun = monotonic_now().0.saturating_sub(waited);
+        Self(AtomicU64::new(begun.max(1)))
+    }
+
+    /// Returns the time at the first call, and `None` at the others. Only one task may call it at a time, which saves an
+    /// atomic exchange.
+    fn stop(&self) -> Option<Duration> {
+        let begun = self.0.load(Ordering::Relaxed);
+        if begun == 0 {
+            return None;
+        }
+        self.0.store(0, Ordering::Relaxed);
+        let spent = monotonic_now().0.saturating_sub(begun);
+        Some(Duration::from_micros(spent))
+    }
 }
 
 /// The user of a session.
@@ -108,11 +144,13 @@ impl ConnectionHandler {
         } = session;
         let SessionInfo {
             entry,
-            client,
-            target,
+            ends,
             user: limited,
             ..
         } = &**about;
+        let ends = ends.as_deref();
+        let client = ends.map(|ends| display(ends.client));
+        let target = ends.map(|ends| display(&ends.target));
         let user = entry.user();
         let Some(Some(outcome)) = outcome else {
             // A truncated transfer must not look complete.
@@ -123,11 +161,11 @@ impl ConnectionHandler {
                 _ => "this was requested",
             };
             record_end(entry, why);
-            return debug!(%client, user, %target, "closed: {why}");
+            return debug!(client, user, target, "closed: {why}");
         };
         let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
         record_end(entry, end_name(end));
-        debug!(%client, user, %target, up, down, "closed: {end:?}");
+        debug!(client, user, target, up, down, "closed: {end:?}");
     }
 
     /// Relays until the streams end; returns `None` outside if the user's sessions end, and inside if this session was
@@ -244,14 +282,8 @@ impl CountBytes for RequestCounter<'_> {
             user.account.count_bytes(n, false);
         }
         // Bytes of one direction are counted by one task, so that no other call comes in between.
-        let SessionInfo {
-            has_answer,
-            requested,
-            ..
-        } = self.about;
-        if !has_answer.load(Ordering::Relaxed) {
-            has_answer.store(true, Ordering::Relaxed);
-            self.stages.first_byte.record(requested.elapsed());
+        if let Some(waited) = self.about.first_byte.stop() {
+            self.stages.first_byte.record(waited);
         }
     }
 
@@ -280,4 +312,26 @@ async fn relay_and_watch(
         }
     }
     relay.await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_is_timed_once() {
+        let requested = Instant::now();
+        std::thread::sleep(Duration::from_millis(2));
+        let clock = FirstByteClock::of_request(requested);
+        let waited = clock.stop().unwrap();
+        assert!(waited >= Duration::from_millis(1), "{waited:?}");
+        assert!(waited <= requested.elapsed() + Duration::from_millis(1));
+        assert_eq!(clock.stop(), None);
+    }
+
+    #[test]
+    fn the_context_of_a_session_is_small() {
+        // One for each session: with the head of its allocation, 64 bytes.
+        assert!(size_of::<SessionInfo>() <= 48);
+    }
 }

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use adit_net::{BatchUdpSocket, system, tcp};
@@ -13,6 +12,7 @@ use adit_wire::{Host, Target};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
+use super::open_session::{FirstByteClock, SessionEnds};
 use super::opening_client::MAX_EARLY_BYTES;
 use super::{ConnectionHandler, DatagramClient, OpenSession, SessionInfo, SessionUser};
 use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest, UdpOverTcpRequest};
@@ -240,11 +240,9 @@ impl ConnectionHandler {
                     },
                 ),
                 user: SessionUser::of(account, permit),
-                client: peer.remote,
-                target,
-                has_answer: AtomicBool::new(false),
+                ends: SessionEnds::for_log(peer.remote, target),
                 // The wait for the peer to connect is not that for its answer.
-                requested: Instant::now(),
+                first_byte: FirstByteClock::of_request(Instant::now()),
                 _chain: connector,
             }),
         })

@@ -231,10 +231,10 @@ impl Suite {
                  others after that, which costs a key derivation and an AEAD key each, once per \
                  connection. Transfers with quotas go through a SOCKS5 proxy of 10,000 users, for \
                  one with a quota and for the only one without in turn; it is started 5 times, for \
-                 48 pairs each. All others go through two processes in turn: one logs sessions, and \
+                 32 pairs each. All others go through two processes in turn: one logs sessions, and \
                  has an open dashboard and metrics that are read at each of its events, the other \
                  logs warnings alone. They swap roles for the second half of each pair, since two \
-                 processes differ by the places of their memory; both are started 5 times, for 12 \
+                 processes differ by the places of their memory; both are started 5 times, for 8 \
                  pairs each. Bytes are sent in steps of 128 KiB, each of which has arrived before \
                  the next one, by one thread that shares a processor with the processes: otherwise, \
                  it depends on who is run when how many bytes a read finds, and what a GiB costs. A \

@@ -273,6 +273,10 @@ impl PacketKey {
     /// to `each`. With Salsa20 the blocks of all of them are computed in parallel, and the hashes of two;
     /// other ciphers already work on many blocks of one packet.
     // Not generic, as `seal_batch`.
+    #[expect(
+        clippy::type_complexity,
+        reason = "a name of its own would hide what `each` takes"
+    )]
     pub fn open_batch(
         &self,
         packets: &mut [&mut [u8]],
